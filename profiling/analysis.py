@@ -1,39 +1,34 @@
 """From a trace to answers: what one forward costs, and which op caused each GPU activity.
 
-A GPU activity belongs to the forward whose annotation was open when its launch call was made, joined
-by correlation id. Dividing all GPU events by the number of forwards is wrong: kernels of warm-up
-forwards that still run when recording starts appear in the trace too.
+A GPU activity belongs to the forward whose annotation was open when its launch call was made,
+joined by correlation id. Dividing all GPU events by the number of forwards is wrong: kernels of
+warm-up forwards that still run when recording starts appear in the trace too.
 """
 
+import re
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from math import prod
 from statistics import fmean
 from typing import Any, Literal
 
 from profiling import kernel_names
-from profiling.occupancy import Footprint, Occupancy, limits_for, occupancy
+from profiling.occupancy import Occupancy, kernel_occupancy, launch_footprint, limits_for
 from profiling.roles import Role, first_softmax_ns, role_of, step_of
-from profiling.trace import GPU_CATEGORIES, Device, Event, Trace
+from profiling.trace import Device, Event, Trace
 
 ANNOTATION = "attn_fwd"
 
 # Calls that put work on a GPU. Only used to count launches that left no record: joining is by
 # correlation, whatever the call is named.
-_LAUNCH_PREFIXES = (
-    "cudaLaunch",
-    "cuLaunch",
-    "hipLaunch",
-    "hipModuleLaunch",
-    "hipExtModuleLaunch",
-    "hipExtLaunch",
-    "cudaGraphLaunch",
-    "cuGraphLaunch",
-    "hipGraphLaunch",
+_LAUNCH = re.compile(
+    r"(cuda|cu|hip)"
+    r"((Drv|Ext|Graph|Module)*Launch(?!HostFunc)|Mem(cpy|set)\w*(Async|WithStream))"
 )
-_TRANSFER_PREFIXES = ("cudaMemcpyAsync", "cudaMemsetAsync", "hipMemcpyAsync", "hipMemsetAsync")
+
+_STEP = "ProfilerStep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,18 +165,21 @@ class Analysis:
 
 
 def analyse(trace: Trace, annotation: str = ANNOTATION) -> Analysis:
-    """Analyse each forward that `annotation` encloses (see Region for what is taken without one)."""
+    """Analyse each forward that `annotation` encloses; see Region for what is taken without one."""
     region, windows = _region(trace, annotation)
     calls = {
-        event.correlation: event for event in reversed(trace.in_category("api")) if event.correlation
+        event.correlation: event
+        for event in reversed(trace.in_category("api"))
+        if event.correlation
     }
+    host_events = trace.in_category("op", "annotation", "api")
+    insides = [_inside(window, host_events) for window in windows]
     gpu_events = trace.in_category("kernel", "memcpy", "memset")
-    owner = _owners(gpu_events, calls, windows, region)
+    owned = _owned(gpu_events, calls, insides, region)
     launched = {event.correlation for event in gpu_events}
-    device = _device(trace, gpu_events)
     forwards = tuple(
-        _forward(window, trace, owner.get(index, []), calls, device)
-        for index, window in enumerate(windows)
+        _forward(window, inside, owned[index], calls, trace.devices)
+        for index, (window, inside) in enumerate(zip(windows, insides, strict=True))
     )
     has_gpu = bool(gpu_events) or any(is_launch(call) for call in calls.values())
     unmatched = sum(
@@ -192,15 +190,15 @@ def analyse(trace: Trace, annotation: str = ANNOTATION) -> Analysis:
     )
     kernels = _kernel_rows(forwards)
     return Analysis(
-        device=device,
+        device=_main_device(trace, gpu_events),
         region=region,
         forwards=forwards,
         per_forward=_per_forward(forwards, has_gpu, region),
         kernels=kernels,
         ops=_op_rows(forwards),
-        host=_host_time(forwards, has_gpu),
+        host=_host_time(forwards, has_gpu, region),
         occupancy=_occupancy_summary(kernels),
-        unattributed_activities=len(gpu_events) - sum(map(len, owner.values())),
+        unattributed_activities=len(gpu_events) - sum(map(len, owned.values())),
         launches_without_kernel=unmatched,
         warnings=trace.warnings,
     )
@@ -225,19 +223,19 @@ class _Window:
     name: str
 
     def holds(self, event: Event) -> bool:
-        """Calls count from any thread of the process: autograd launches from a thread of its own."""
+        """Calls count from any thread of the process: autograd launches from its own."""
         same_process = self.lane is None or event.lane[0] == self.lane[0]
         return same_process and self.start_ns <= event.start_ns < self.end_ns
 
 
 def _region(trace: Trace, annotation: str) -> tuple[Region, list[_Window]]:
-    marks = trace.in_category("annotation")
+    marks = trace.in_category("annotation", "op")  # PyTorch 1.8 writes both as operators
     named = _outermost([mark for mark in marks if mark.name == annotation])
     if named:
         return Region("annotation", annotation, len(named)), named
-    steps = _outermost([mark for mark in marks if mark.name.startswith("ProfilerStep#")])
+    steps = _outermost([mark for mark in marks if _label(mark) == _STEP])
     if steps:
-        return Region("profiler_step", "ProfilerStep", len(steps)), steps
+        return Region("profiler_step", _STEP, len(steps)), steps
     if not trace.events:
         return Region("whole_trace", "whole trace", 0), []
     start = trace.events[0].start_ns
@@ -245,67 +243,91 @@ def _region(trace: Trace, annotation: str) -> tuple[Region, list[_Window]]:
     return Region("whole_trace", "whole trace", 1), [_Window(start, end, None, "whole trace")]
 
 
+def _label(event: Event) -> str:
+    """The event's name; steps lose their number, so that they compare."""
+    return _STEP if event.name.startswith(f"{_STEP}#") else event.name
+
+
 def _outermost(marks: Sequence[Event]) -> list[_Window]:
     """Windows of the marks that lie in no other mark of the same thread."""
     windows: list[_Window] = []
+    reach_ns: dict[tuple[str, str], int] = {}
     for mark in marks:
-        inside = any(w.lane == mark.lane and mark.end_ns <= w.end_ns for w in windows)
-        if not inside:
-            windows.append(_Window(mark.start_ns, mark.end_ns, mark.lane, mark.name))
+        if mark.end_ns > reach_ns.get(mark.lane, mark.start_ns - 1):
+            windows.append(_Window(mark.start_ns, mark.end_ns, mark.lane, _label(mark)))
+            reach_ns[mark.lane] = mark.end_ns
     return windows
 
 
-def _owners(
+def _inside(window: _Window, host_events: Sequence[Event]) -> list[Event]:
+    first = bisect_left(host_events, window.start_ns, key=_start_ns)
+    last = bisect_left(host_events, window.end_ns, key=_start_ns)
+    return [event for event in host_events[first:last] if window.holds(event)]
+
+
+def _start_ns(event: Event) -> int:
+    return event.start_ns
+
+
+def _owned(
     gpu_events: Sequence[Event],
     calls: dict[int, Event],
-    windows: Sequence[_Window],
+    insides: Sequence[Sequence[Event]],
     region: Region,
 ) -> dict[int, list[Event]]:
     """GPU activities by the index of the window in which they were launched."""
-    owner: dict[int, list[Event]] = defaultdict(list)
+    owners: dict[int, int] = {}
+    for index, inside in enumerate(insides):
+        for call in inside:
+            owners.setdefault(id(call), index)
+    owned: dict[int, list[Event]] = defaultdict(list)
     for event in gpu_events:
-        if region.kind == "whole_trace":
-            owner[0].append(event)
-            continue
-        call = calls.get(event.correlation or 0)
-        index = next((i for i, w in enumerate(windows) if call and w.holds(call)), None)
-        if index is not None:
-            owner[index].append(event)
-    return owner
+        owner = 0 if region.kind == "whole_trace" else owners.get(id(_call(event, calls)))
+        if owner is not None:
+            owned[owner].append(event)
+    return owned
 
 
-def _device(trace: Trace, gpu_events: Sequence[Event]) -> Device:
-    """The GPU that the activities ran on; a machine can list others."""
-    if not gpu_events:
-        return Device("CPU", None, None) if trace.events else Device(None, None, None)
-    used = str(gpu_events[0].args.get("device", gpu_events[0].lane[0]))
-    return trace.devices.get(used) or next(iter(trace.devices.values()), Device(None, None, None))
+def _call(event: Event, calls: dict[int, Event]) -> Event | None:
+    return calls.get(event.correlation or 0)
+
+
+def _main_device(trace: Trace, gpu_events: Sequence[Event]) -> Device:
+    """The GPU of the first activity; a machine can list others."""
+    if gpu_events:
+        return _device(gpu_events[0], trace.devices)
+    return Device("CPU" if trace.events else None, None, None)
+
+
+def _device(event: Event, devices: dict[str, Device]) -> Device:
+    index = str(event.args.get("device", event.lane[0]))
+    return devices.get(index, Device(None, None, None))
 
 
 def _forward(
     window: _Window,
-    trace: Trace,
+    inside: Sequence[Event],
     gpu_events: Sequence[Event],
     calls: dict[int, Event],
-    device: Device,
+    devices: dict[str, Device],
 ) -> Forward:
-    inside = [e for e in trace.events if e.category not in GPU_CATEGORIES and window.holds(e)]
     parents = _nesting(inside, window)
-    steps: dict[int, str | None] = {
-        id(event): step_of((*parents[id(event)], event.name)) for event in inside
+    # The region's own name, which a user chose, tells nothing of the step.
+    steps = {
+        id(event): step_of((*parents[id(event)][1:], event.name))
+        for event in inside
+        if parents[id(event)]
     }
-    launches = {id(event): calls.get(event.correlation or 0) for event in gpu_events}
-    chains = {
-        id(event): parents.get(id(launches[id(event)]), ()) for event in gpu_events
-    }
-    gpu_steps = {id(event): step_of(chains[id(event)], event.name) for event in gpu_events}
+    launches = {id(event): _call(event, calls) for event in gpu_events}
+    chains = {id(event): parents.get(id(launches[id(event)]), ()) for event in gpu_events}
+    gpu_steps = {id(event): step_of(chains[id(event)][1:], event.name) for event in gpu_events}
 
     def host_ns(event: Event) -> int:
         launch = launches[id(event)]
         return launch.start_ns if launch else event.start_ns
 
     softmax_ns = first_softmax_ns(
-        [(steps[id(event)], event.start_ns) for event in inside]
+        [(steps.get(id(event)), event.start_ns) for event in inside]
         + [(gpu_steps[id(event)], host_ns(event)) for event in gpu_events]
     )
 
@@ -328,7 +350,7 @@ def _forward(
                 launch=launches[id(event)],
                 caused_by=chains[id(event)],
                 role=role_of(gpu_steps[id(event)], host_ns(event), softmax_ns),
-                occupancy=_activity_occupancy(event, device),
+                occupancy=_activity_occupancy(event, _device(event, devices)),
             )
             for event in gpu_events
         ),
@@ -346,10 +368,10 @@ def _nesting(events: Sequence[Event], window: _Window) -> dict[int, tuple[str, .
         open_events: list[Event] = []
         for event in lane_events:
             open_events = [outer for outer in open_events if outer.end_ns > event.start_ns]
-            around = [outer.name for outer in open_events if outer.end_ns >= event.end_ns]
-            is_region = event.category == "annotation" and event.name == window.name
-            if not around and not is_region:
-                around = [window.name]
+            around = [_label(outer) for outer in open_events if outer.end_ns >= event.end_ns]
+            is_region = event.category != "api" and _label(event) == window.name
+            if not is_region and around[:1] != [window.name]:
+                around.insert(0, window.name)
             chains[id(event)] = tuple(around)
             if event.category in ("op", "annotation"):
                 open_events.append(event)
@@ -357,25 +379,17 @@ def _nesting(events: Sequence[Event], window: _Window) -> dict[int, tuple[str, .
 
 
 def _activity_occupancy(event: Event, device: Device) -> Occupancy | None:
-    limits = limits_for(device.compute_capability) if device.compute_capability else None
-    block, grid = _dims(event, "block"), _dims(event, "grid")
-    if event.category != "kernel" or limits is None or block is None:
+    if event.category != "kernel" or device.compute_capability is None:
         return None
-    registers = _integer(event, "registers per thread")
-    shared = _integer(event, "shared memory")
-    if registers is None or shared is None:
-        return None
-    reported = event.args.get("est. achieved occupancy %")
-    try:
-        footprint = Footprint(registers, prod(block), shared)
-    except ValueError:
-        return None
-    return occupancy(
-        footprint,
-        limits,
-        grid_blocks=prod(grid) if grid else None,
+    args = event.args
+    return kernel_occupancy(
+        launch_footprint(
+            args.get("registers per thread"), args.get("block"), args.get("shared memory")
+        ),
+        limits_for(device.compute_capability),
+        grid=args.get("grid"),
         sm_count=device.sm_count,
-        reported_pct=float(reported) if isinstance(reported, int | float) else None,
+        reported_pct=args.get("est. achieved occupancy %"),
     )
 
 
@@ -386,7 +400,6 @@ def _per_forward(forwards: Sequence[Forward], has_gpu: bool, region: Region) -> 
     intervals = [[(a.event.start_ns, a.event.end_ns) for a in f.activities] for f in forwards]
     busy = [union_ns(spans) / 1000 for spans in intervals]
     span = [(max(e for _, e in s) - min(b for b, _ in s)) / 1000 if s else 0.0 for s in intervals]
-    measured_host = region.kind != "whole_trace"
     return PerForward(
         kernels=count("kernel") if has_gpu else None,
         memcpys=count("memcpy") if has_gpu else None,
@@ -395,41 +408,37 @@ def _per_forward(forwards: Sequence[Forward], has_gpu: bool, region: Region) -> 
         gpu_span_us=_mean(span) if has_gpu else None,
         gpu_idle_us=_mean([s - b for s, b in zip(span, busy, strict=True)]) if has_gpu else None,
         cpu_time_us=_mean([(f.end_ns - f.start_ns) / 1000 for f in forwards])
-        if measured_host
+        if region.kind != "whole_trace"
         else None,
         launch_api_us=_mean([_launch_ns(f) / 1000 for f in forwards]) if has_gpu else None,
     )
 
 
-def _host_time(forwards: Sequence[Forward], has_gpu: bool) -> HostTime:
+def _host_time(forwards: Sequence[Forward], has_gpu: bool, region: Region) -> HostTime:
     ops, python = [], []
     for forward in forwards:
         launch_ns = _launch_ns(forward)
-        op_spans = [(o.event.start_ns, o.event.end_ns) for o in forward.ops]
-        call_spans = [(c.event.start_ns, c.event.end_ns) for c in forward.calls]
-        inside = union_ns(_clip(op_spans + call_spans, forward.start_ns, forward.end_ns))
+        op_events = [o.event for o in forward.ops if o.event.category == "op"]
+        inside = _covered_ns(forward, op_events + [c.event for c in forward.calls])
         ops.append((inside - launch_ns) / 1000)
         python.append((forward.end_ns - forward.start_ns - inside) / 1000)
     launch = _mean([_launch_ns(f) / 1000 for f in forwards]) if has_gpu else None
-    return HostTime(_mean(python), _mean(ops), launch)
+    whole = region.kind == "whole_trace"
+    return HostTime(None if whole else _mean(python), _mean(ops), launch)
 
 
-def _clip(spans: Iterable[tuple[int, int]], start: int, end: int) -> list[tuple[int, int]]:
-    return [(max(a, start), min(b, end)) for a, b in spans]
+def _covered_ns(forward: Forward, events: Iterable[Event]) -> int:
+    return union_ns((event.start_ns, min(event.end_ns, forward.end_ns)) for event in events)
 
 
 def _launch_ns(forward: Forward) -> int:
     """Time inside runtime and driver calls that put work on the GPU."""
-    return union_ns(
-        (c.event.start_ns, c.event.end_ns)
-        for c in forward.calls
-        if is_launch(c.event)
-    )
+    return _covered_ns(forward, [c.event for c in forward.calls if is_launch(c.event)])
 
 
 def is_launch(call: Event) -> bool:
     """Whether a runtime or driver call puts work (a kernel, copy, fill or graph) on the GPU."""
-    return call.name.startswith(_LAUNCH_PREFIXES + _TRANSFER_PREFIXES)
+    return _LAUNCH.match(call.name) is not None
 
 
 def _kernel_rows(forwards: Sequence[Forward]) -> tuple[KernelRow, ...]:
@@ -444,7 +453,7 @@ def _kernel_rows(forwards: Sequence[Forward]) -> tuple[KernelRow, ...]:
 
 def _identity(activity: Activity) -> tuple[Any, ...]:
     event = activity.event
-    footprint = (_dims(event, "block"), _dims(event, "grid"), event.args.get("shared memory"))
+    footprint = (_dims(event, "block"), _dims(event, "grid"), _integer(event, "shared memory"))
     return (event.name, event.category, activity.role, activity.caused_by, footprint)
 
 

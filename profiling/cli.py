@@ -17,7 +17,9 @@ from attention.spec import DTYPES, AttentionSpec, SpecError, whole_number
 from attention.variants import BACKENDS, VARIANTS
 from profiling import text
 from profiling.analysis import ANNOTATION, analyse
+from profiling.completeness import completeness
 from profiling.config import DEVICE_CHOICES, RunConfig, parse_variant
+from profiling.findings import Subject
 from profiling.occupancy import LIMITS, Footprint, limits_for, occupancy
 from profiling.outcome import Failed, Outcome, Report, RunResult
 from profiling.report import (
@@ -170,8 +172,10 @@ def _write_trace(folder: Path, number: int, outcome: Outcome) -> None:
 
 
 def _analyze(options: argparse.Namespace) -> int:
-    analysis = analyse(load_trace(options.trace), options.annotation)
-    _print(options, analysis_json(analysis), lambda: text.analysis_table(analysis))
+    trace = load_trace(options.trace)
+    analysis = analyse(trace, options.annotation)
+    subject = Subject(analysis, completeness(trace, analysis))
+    _print(options, analysis_json(subject), lambda: text.analysis_table(subject))
     return DONE
 
 

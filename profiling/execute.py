@@ -15,6 +15,7 @@ from attention.reference import check
 from attention.variants import find_backend, find_variant, pinned, why_not
 from profiling import capture
 from profiling.analysis import Analysis, analyse
+from profiling.completeness import Completeness, completeness
 from profiling.config import STAGES, RunConfig
 from profiling.environment import first_line, probe
 from profiling.outcome import Environment, Failed, Outcome, RunResult, Skipped
@@ -140,12 +141,13 @@ def _measure(
         unprofiled = capture.time_forward(forward, device_type, first_call)
         peak = capture.peak_memory_bytes(forward, device_type)
         on_stage(STAGES[4])
-        trace, analysis = _record(forward, device_type, config)
+        trace, analysis, checked = _record(forward, device_type, config)
     return RunResult(
         config=config,
         environment=environment,
         trace=trace,
         analysis=analysis,
+        completeness=checked,
         unprofiled=unprofiled,
         peak_memory_bytes=peak,
         numerics=numerics,
@@ -190,16 +192,23 @@ def clean_warning(text: str) -> str:
 
 def _record(
     forward: Callable[[], object], device_type: str, config: RunConfig
-) -> tuple[bytes, Analysis]:
+) -> tuple[bytes, Analysis, Completeness]:
     """A recording that misses kernels is made once more; then it stands, marked as incomplete."""
     for _ in range(2):
-        trace = capture.record_trace(
+        data = capture.record_trace(
             forward, device_type, config.forwards, synchronise=config.synchronise
         )
-        analysis = analyse(parse_trace(trace))
-        if analysis.complete:
+        trace = parse_trace(data)
+        analysis = analyse(trace)
+        checked = completeness(
+            trace,
+            analysis,
+            expected_forwards=config.forwards,
+            ran_on_gpu=device_type == "cuda",
+        )
+        if checked.complete:
             break
-    return trace, analysis
+    return data, analysis, checked
 
 
 def failure_text(config: RunConfig, error: Exception) -> str:

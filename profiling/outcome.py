@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from attention.numerics import Numerics
 from profiling.analysis import Analysis
+from profiling.completeness import Completeness
 from profiling.config import RunConfig
 
 
@@ -68,6 +69,7 @@ class RunResult:
     environment: Environment
     trace: bytes
     analysis: Analysis
+    completeness: Completeness
     unprofiled: Unprofiled
     peak_memory_bytes: int | None
     numerics: Numerics

@@ -13,8 +13,10 @@ from typing import Any
 
 from attention.numerics import Numerics
 from attention.spec import AttentionSpec, SpecError
-from profiling.analysis import Analysis, KernelRow, analyse
+from profiling.analysis import KernelRow, analyse
+from profiling.completeness import completeness
 from profiling.config import RunConfig
+from profiling.findings import Subject, find, subject_of
 from profiling.occupancy import Occupancy
 from profiling.outcome import (
     Environment,
@@ -45,7 +47,7 @@ def report_json(report: Report) -> Json:
         "schema": SCHEMA,
         "environment": asdict(report.environment),
         "runs": [
-            {**_outcome_json(outcome), "analysis": analysis_json(outcome.analysis)}
+            {**_outcome_json(outcome), "analysis": analysis_json(subject_of(outcome))}
             if isinstance(outcome, RunResult)
             else {**_outcome_json(outcome), "analysis": None}
             for outcome in report.outcomes
@@ -53,8 +55,9 @@ def report_json(report: Report) -> Json:
     }
 
 
-def analysis_json(analysis: Analysis) -> Json:
-    """One analysed trace, under the names of the JSON contract."""
+def analysis_json(subject: Subject) -> Json:
+    """One analysed trace and what is said of it, under the names of the JSON contract."""
+    analysis = subject.analysis
     return {
         "schema": SCHEMA,
         "device": asdict(analysis.device),
@@ -67,10 +70,13 @@ def analysis_json(analysis: Analysis) -> Json:
             "activities": analysis.unattributed_activities,
             "launches_without_kernel": analysis.launches_without_kernel,
         },
-        "complete": analysis.complete,
+        "complete": subject.completeness.complete,
+        "checks": [asdict(check) for check in subject.completeness.checks],
         "warnings": list(analysis.warnings),
         "region": asdict(analysis.region),
         "host": asdict(analysis.host),
+        "verdict": asdict(subject.verdict),
+        "findings": [asdict(finding) for finding in find(subject)],
     }
 
 
@@ -166,12 +172,20 @@ def _outcome(run: Json, environment: Environment, archive: zipfile.ZipFile) -> O
         return Skipped(config, environment, str(run["reason"]))
     if run["status"] == "failed":
         return Failed(config, environment, str(run["reason"]))
-    trace = archive.read(run["trace"])
+    data = archive.read(run["trace"])
+    trace = parse_trace(data)
+    analysis = analyse(trace)
     return RunResult(
         config=config,
         environment=environment,
-        trace=trace,
-        analysis=analyse(parse_trace(trace)),
+        trace=data,
+        analysis=analysis,
+        completeness=completeness(
+            trace,
+            analysis,
+            expected_forwards=config.forwards,
+            ran_on_gpu=environment.gpu is not None,
+        ),
         unprofiled=_unprofiled(run["unprofiled"]),
         peak_memory_bytes=run["peak_memory_bytes"],
         numerics=Numerics(**_known(Numerics, run["numerics"])),

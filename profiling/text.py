@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from profiling.analysis import Analysis
+from profiling.findings import Subject, find
 from profiling.occupancy import Occupancy
 from profiling.outcome import Environment, Outcome, Report, RunResult, reason, status
 
@@ -50,8 +50,9 @@ def outcome_line(outcome: Outcome) -> str:
     return f"{head}. {reason(outcome)}"
 
 
-def analysis_table(analysis: Analysis) -> str:
-    """One analysed trace: totals per forward, then its GPU activities (or CPU ops)."""
+def analysis_table(subject: Subject) -> str:
+    """One analysed trace: totals per forward, its GPU activities (or CPU ops), what they mean."""
+    analysis = subject.analysis
     per = analysis.per_forward
     device = analysis.device
     lines = [
@@ -90,8 +91,18 @@ def analysis_table(analysis: Analysis) -> str:
             for row in analysis.ops
         ]
         lines.append(_table(("CPU op", "role", "per forward", "self µs"), ops))
-    lines += analysis.warnings
+    lines += conclusions(subject)
     return "\n".join(lines)
+
+
+def conclusions(subject: Subject) -> list[str]:
+    """The verdict, what is wrong with the recording, and the findings, a line each."""
+    bound = {"host": "host-bound", "gpu": "GPU-bound", "unclear": "unclear"}[subject.verdict.bound]
+    return [
+        f"verdict: {bound}. {subject.verdict.evidence}",
+        *(f"{c.name}: {c.sentence}" for c in subject.completeness.checks if c.status != "ok"),
+        *(f"{f.severity}: {f.title}. {f.evidence} {f.advice}".strip() for f in find(subject)),
+    ]
 
 
 def occupancy_table(occupancy: Occupancy) -> str:

@@ -92,6 +92,8 @@ def test_analyze_reads_a_trace(capsys: pytest.CaptureFixture[str]) -> None:
     }  # fmt: skip
     assert document["per_forward"]["kernels"] == 5
     assert document["unattributed"] == {"activities": 2, "launches_without_kernel": 0}
+    assert "hidden_copy" in [finding["rule"] for finding in document["findings"]]
+    assert document["verdict"]["bound"] == "gpu"
     assert main(["analyze", str(trace)]) == 0
     assert "5 kernels, 1 copies, 1 memsets" in capsys.readouterr().out
 

@@ -135,7 +135,8 @@ def test_a_capture_that_misses_kernels_is_made_once_more(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(capture, "record_trace", record_trace)
     monkeypatch.setattr(execute, "parse_trace", lambda data: None)
-    monkeypatch.setattr(execute, "analyse", lambda trace: Missing())
+    monkeypatch.setattr(execute, "analyse", lambda trace: None)
+    monkeypatch.setattr(execute, "completeness", lambda *arguments, **known: Missing())
     execute._record(lambda: None, "cpu", on_cpu())
     assert len(made) == 2
 

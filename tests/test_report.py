@@ -1,5 +1,6 @@
 """Reports: what is written comes back, and what is not a report is refused in one sentence."""
 
+import gzip
 import json
 import pickle
 import zipfile
@@ -13,6 +14,7 @@ from profiling.config import RunConfig
 from profiling.execute import execute
 from profiling.outcome import Failed, Report, RunResult, Skipped
 from profiling.report import ReportError, load_report, report_json, save_report
+from profiling.store import SHIPPED
 
 SMALL = AttentionSpec(batch=1, heads=2, kv_heads=2, seq_len=64, dtype="float32")
 
@@ -53,14 +55,27 @@ def test_the_document_has_the_names_of_the_contract(report: Report) -> None:
     assert set(analysis["unattributed"]) == {"activities", "launches_without_kernel"}
     assert set(analysis["host"]) == {"python_us", "ops_us", "launch_api_us"}
     assert analysis["per_forward"]["gpu_busy_us"] is None
+    assert analysis["verdict"]["bound"] == "unclear" and analysis["verdict"]["evidence"]
+    assert isinstance(analysis["findings"], list)
     assert analysis["region"] == {"kind": "annotation", "name": "attn_fwd", "count": 2}
+
+
+def test_a_gpu_run_has_kernels_occupancy_and_findings_by_the_contract() -> None:
+    shipped = report_json(load_report(SHIPPED / "h200.zip"))
+    naive = shipped["runs"][0]["analysis"]
+    assert {"rule", "severity", "title", "evidence", "advice"} <= naive["findings"][0].keys()
+    kernel = next(row for row in naive["kernels"] if row["kind"] == "kernel")
+    assert {"name", "kind", "family", "role", "library", "uses_tensor_cores", "dtype",
+            "count_per_forward", "mean_us", "share_pct", "launch_api", "caused_by",
+            "registers_per_thread", "shared_memory_bytes", "block", "grid",
+            "occupancy"} <= kernel.keys()  # fmt: skip
+    assert {"reported_pct", "theoretical_pct", "machine_wide_pct", "busy_sm_pct", "limiters",
+            "blocks_per_sm", "waves", "why_reported_differs"} <= kernel["occupancy"].keys()  # fmt: skip
 
 
 def test_the_stored_trace_carries_no_strangers_metadata(report: Report) -> None:
     finished = report.outcomes[0]
     assert isinstance(finished, RunResult)
-    import gzip
-
     keys = set(json.loads(gzip.decompress(finished.trace)))
     assert "traceEvents" in keys
     assert not {"traceName", "host_name", "distributedInfo"} & keys
