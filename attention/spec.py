@@ -13,6 +13,7 @@ BOUNDS = {
     "kv_heads": (1, 256),
     "seq_len": (1, 131_072),
     "head_dim": (1, 256),
+    "seed": (0, 2**32 - 1),
 }
 
 
@@ -37,7 +38,9 @@ class AttentionSpec:
         for field, (low, high) in BOUNDS.items():
             check_whole_number(field, getattr(self, field), low, high)
         if self.dtype not in DTYPES:
-            raise SpecError(f"dtype must be one of {', '.join(DTYPES)}; got {self.dtype!r}.")
+            raise SpecError(f"dtype must be one of {', '.join(DTYPES)}; got {_shown(self.dtype)}.")
+        if not isinstance(self.causal, bool):
+            raise SpecError(f"causal must be True or False; got {_shown(self.causal)}.")
         if self.heads % self.kv_heads:
             raise SpecError(
                 f"heads must be a multiple of kv_heads; got {self.heads} heads and "

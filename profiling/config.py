@@ -33,7 +33,8 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         if find_variant(self.variant).takes_backend:
-            object.__setattr__(self, "backend", find_backend(self.backend or "auto").name)
+            backend = "auto" if self.backend is None else self.backend
+            object.__setattr__(self, "backend", find_backend(backend).name)
         elif self.backend is not None:
             raise SpecError(f"{self.variant} takes no backend; got {self.backend[:40]!r}.")
         check_choice("device", self.device, DEVICE_CHOICES)

@@ -1,17 +1,15 @@
-"""Which step of attention an op or a GPU activity serves: QK, scale, mask, softmax, PV, or all at once.
+"""Which step of attention an op or a GPU activity serves: QK, scale, mask, softmax, PV, or all.
 
-`kind` says what an activity is, `role` which step it serves: the copy that an out-of-place masked_fill
-makes has kind memcpy and role mask. The outermost telling op decides, so that the copy inside
-masked_fill is mask and the `where` inside _safe_softmax is softmax.
+`kind` says what an activity is, `role` which step it serves: the copy that an out-of-place
+masked_fill makes has kind memcpy and role mask. The outermost telling op decides, so that the copy
+inside masked_fill is mask and the `where` inside _safe_softmax is softmax.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-Role = Literal[
-    "qk", "scale", "mask", "softmax", "pv", "attention", "copy", "cast", "other"
-]
+Role = Literal["qk", "scale", "mask", "softmax", "pv", "attention", "copy", "cast", "other"]
 ROLES: tuple[Role, ...] = (
     "qk",
     "scale",
@@ -64,7 +62,7 @@ def step_of(chain: Iterable[str], name: str = "") -> str | None:
 
 
 def role_of(step: str | None, at_ns: int, softmax_ns: int | None) -> Role:
-    """The role of a step that starts at `at_ns`, in a forward whose softmax starts at `softmax_ns`."""
+    """The role of a step that starts at `at_ns`; the forward's softmax starts at `softmax_ns`."""
     if step == "matmul":
         if softmax_ns is None:
             return "other"

@@ -1,7 +1,8 @@
 """Read a torch.profiler Chrome trace into plain values.
 
-Times are integer nanoseconds: `ts` and `dur` are microseconds with three decimals, and recent traces
-count from a base months before the run, so that a float sum of the two no longer holds the last digit.
+Times are integer nanoseconds: `ts` and `dur` are microseconds with three decimals, and recent
+traces count from a base months before the run, so that a float sum of the two no longer holds the
+last digit.
 """
 
 import gzip
@@ -62,7 +63,7 @@ _PRIVATE_ARGUMENTS = ("kernel_file", "Call stack")
 # From here on neighbouring doubles are more than a nanosecond apart, read as microseconds.
 _EXACT_LIMIT_US = 2**43
 # 292 years: no clock shows more, and what is computed from it stays a number.
-_LARGEST_US = 2**63 / 1000
+_LARGEST_US = 2**63 // 1000
 
 
 class TraceError(ValueError):
@@ -123,8 +124,8 @@ def parse_trace(data: bytes) -> Trace:
     if not isinstance(raw_events, list):
         keys = ", ".join(key[:40] for key in sorted(document)[:5]) or "none"
         raise TraceError(
-            f"This JSON has no list 'traceEvents' (its keys: {keys}), so it is not a profiler trace; "
-            "export one with torch.profiler's export_chrome_trace()."
+            f"This JSON has no list 'traceEvents' (its keys: {keys}), so it is not a profiler "
+            "trace; export one with torch.profiler's export_chrome_trace()."
         )
     skipped: Counter[str] = Counter()
     events = list(_events(raw_events, skipped))
@@ -157,8 +158,8 @@ def parse_document(data: bytes) -> dict[str, Any]:
         document = {"traceEvents": document}
     if not isinstance(document, dict):
         raise TraceError(
-            f"The file holds a JSON {type(document).__name__}, not a trace; expected an object with "
-            "'traceEvents'."
+            f"The file holds a JSON {type(document).__name__}, not a trace; expected an object "
+            "with 'traceEvents'."
         )
     if not _needs_exact_times(document.get("traceEvents")):
         return document
@@ -247,7 +248,7 @@ def _nanoseconds(microseconds: Any) -> int | None:
         number = Decimal(microseconds) if isinstance(microseconds, str) else microseconds
         if isinstance(number, bool) or not isinstance(number, int | float | Decimal):
             return None
-        return round(number * 1000) if abs(number) < _LARGEST_US else None
+        return round(number * 1000) if -_LARGEST_US < number < _LARGEST_US else None
     except ArithmeticError:
         return None
 
