@@ -3,12 +3,15 @@
 torch.profiler allows one session per process, so runs take turns.
 """
 
-import multiprocessing
+import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as FutureTimeout
 from ctypes import c_int
+from multiprocessing.context import SpawnContext, SpawnProcess
+from multiprocessing.process import BaseProcess
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pebble import ProcessExpired, ProcessPool
@@ -26,11 +29,28 @@ _POLL_S = 0.2
 _stage: Any = None
 
 
+class _BareProcess(SpawnProcess):
+    """Spawned without the main script, which spawn imports again: that is the whole page."""
+
+    @staticmethod
+    def _Popen(process_obj: BaseProcess) -> Any:
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            return SpawnProcess._Popen(process_obj)
+        finally:
+            sys.modules["__main__"] = main
+
+
+class _BareContext(SpawnContext):
+    Process = _BareProcess
+
+
 class Worker:
     """Runs configurations in a spawned process that stays warm; threads may share it."""
 
     def __init__(self, time_limit_s: float = TIME_LIMIT_S) -> None:
-        context = multiprocessing.get_context("spawn")
+        context = _BareContext()
         self._time_limit_s = time_limit_s
         self._turn = threading.Lock()
         self._stage = context.RawValue(c_int, 0)
@@ -44,6 +64,11 @@ class Worker:
         """Probed in the process that runs things, once."""
         if self._environment is None:
             self._environment = self._pool.schedule(_probe).result()
+        return self._environment
+
+    @property
+    def known_environment(self) -> Environment | None:
+        """What `environment` found, without waiting for it."""
         return self._environment
 
     def run(self, config: RunConfig, on_stage: Callable[[str], None] | None = None) -> Outcome:
