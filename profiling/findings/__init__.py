@@ -12,7 +12,15 @@ from profiling.findings.comparison import (
     host_time_changed,
     role_changed,
 )
-from profiling.findings.finding import SEVERITIES, Comparison, Finding, Rule, Severity, Subject, subject_of
+from profiling.findings.finding import (
+    SEVERITIES,
+    Comparison,
+    Finding,
+    Rule,
+    Severity,
+    Subject,
+    subject_of,
+)
 from profiling.findings.kernels import (
     backend_fell_back,
     backend_that_ran,
