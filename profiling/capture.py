@@ -8,6 +8,7 @@ import gc
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from statistics import quantiles
 from time import perf_counter_ns
 
 import torch
@@ -179,12 +180,5 @@ def _graph_us(forward: Forward, device_type: str, forwards: int) -> tuple[float 
 
 
 def _spread(values: list[float]) -> Spread:
-    ordered = sorted(values)
-
-    def at(share: float) -> float:
-        place = share * (len(ordered) - 1)
-        low = int(place)
-        high = min(low + 1, len(ordered) - 1)
-        return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
-
-    return Spread(median=at(0.5), p10=at(0.1), p90=at(0.9))
+    tenths = quantiles(values, n=10, method="inclusive")
+    return Spread(median=tenths[4], p10=tenths[0], p90=tenths[8])

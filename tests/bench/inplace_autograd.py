@@ -24,7 +24,7 @@ from attention.forwards import naive, naive_inplace
 from attention.inputs import Inputs, make_inputs
 from attention.spec import DTYPES, AttentionSpec
 from profiling.analysis import analyse
-from profiling.capture import record_trace
+from profiling.capture import peak_memory_bytes, record_trace
 from profiling.environment import probe
 from profiling.trace import parse_trace
 from tests.bench.cases import compiled_naive, reason, wait
@@ -144,20 +144,6 @@ def errors_against(
     return errors
 
 
-def peak_bytes(call: Callable[[], object], device: str) -> int | None:
-    """The most that is allocated at once beyond what was there before."""
-    if device != "cuda":
-        return None
-    wait(device)
-    torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated()
-    kept = call()
-    wait(device)
-    peak = torch.cuda.max_memory_allocated() - before
-    del kept
-    return peak
-
-
 def held_bytes(call: Callable[[], object], device: str) -> int | None:
     """What is still allocated once the call is over, while its result lives."""
     if device != "cuda":
@@ -222,9 +208,9 @@ def measure(
     without_gradients()  # compiled a second time without gradients
     both_ways()
     forget_gradients(x)
-    peak_forward = peak_bytes(without_gradients, device)
+    peak_forward = peak_memory_bytes(without_gradients, device)
     held = held_bytes(lambda: forward(x), device)
-    peak_both = peak_bytes(both_ways, device)
+    peak_both = peak_memory_bytes(both_ways, device)
     measured = Measured(
         errors=errors_against(exact, found),
         finite=all(bool(torch.isfinite(tensor).all()) for tensor in found),
