@@ -1,21 +1,17 @@
-"""Comparison and kernel tables: first as values, then as HTML.
+"""The comparison of runs: first as values, then as HTML.
 
 A number that a run does not have (a CPU run has no GPU) is a dash, never 0.
 """
 
 import csv
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
 
 from attention.spec import AttentionSpec
-from profiling.analysis import KernelRow, OpRow
-from profiling.figures import COLOURS, ROLE_LABELS
 from profiling.outcome import Outcome, RunResult, reason, status
-from profiling.roles import Role
-from profiling.wording import size
 
 PUBLISHED = Path(__file__).parent.parent / "assets" / "published_a100.csv"
 PUBLISHED_SPEC = AttentionSpec(batch=8, heads=16, seq_len=1024, head_dim=64)
@@ -409,138 +405,4 @@ def _actions(row: Row) -> str:
         f"<button type='button' data-action='baseline' data-index='{row.index}' "
         f"aria-pressed='{str(row.is_baseline).lower()}' "
         f"aria-label='Compare with {name}'>Baseline</button>{remove}"
-    )
-
-
-def kernel_tables_html(outcomes: Sequence[Outcome]) -> str:
-    """One table per finished run: GPU activities, or CPU ops where there is no GPU."""
-    tables = "".join(
-        _gpu_table(run) if run.analysis.kernels else _op_table(run)
-        for run in outcomes
-        if isinstance(run, RunResult)
-    )
-    return f"<h2>Kernel by kernel</h2>{tables}" if tables else ""
-
-
-# Title, unit, and whether the column holds text rather than numbers.
-_KERNEL_TITLES = (
-    ("Activity", "", True),
-    ("Role", "", True),
-    ("Count", "per forward", False),
-    ("Mean", "µs", False),
-    ("Share", "%", False),
-    ("Launched by", "", True),
-    ("Registers", "per thread", False),
-    ("Shared memory", "B", False),
-    ("Grid", "", False),
-    ("Block", "", False),
-    ("Occupancy", "%", False),
-    ("Kineto", "%", False),
-    ("Caused by", "", True),
-)
-
-
-def _gpu_table(run: RunResult) -> str:
-    notes: dict[str, int] = {}
-    rows = "".join(_kernel_html(row, notes) for row in run.analysis.kernels)
-    listed = "".join(f"<li>{escape(note)}</li>" for note in notes)
-    return _details(
-        run,
-        f"{len(run.analysis.kernels)} GPU activities",
-        _table(_KERNEL_TITLES, rows),
-        f"<ol class='notes'>{listed}</ol>" if listed else "",
-    )
-
-
-def _kernel_html(row: KernelRow, notes: dict[str, int]) -> str:
-    """`notes` numbers the reasons why Kineto's occupancy differs, each once per table."""
-    occupancy = row.occupancy
-    mark = ""
-    if occupancy and occupancy.why_reported_differs:
-        mark = str(notes.setdefault(occupancy.why_reported_differs, len(notes) + 1))
-    shared = row.shared_memory_bytes
-    reported = occupancy.reported_pct if occupancy else None
-    cells = (
-        (count(row.count_per_forward), ""),
-        (number(row.mean_us, 2), ""),
-        (number(row.share_pct), ""),
-        (row.launch_api or DASH, "text"),
-        (DASH if row.registers_per_thread is None else str(row.registers_per_thread), ""),
-        (DASH if shared is None else f"{shared:,}", ""),
-        (_dims(row.grid), ""),
-        (_dims(row.block), ""),
-        (f"{occupancy.theoretical_pct:.4g}" if occupancy else DASH, ""),
-        (DASH if reported is None else f"{reported:g}", ""),
-    )
-    marked = f"<sup>{mark}</sup>" if mark else ""
-    texts = [f"<td class='{kind}'>{escape(text)}</td>" for text, kind in cells]
-    texts[-1] = texts[-1].replace("</td>", f"{marked}</td>")
-    chain = row.caused_by[1:]  # every chain starts with the annotation
-    return (
-        f"<tr><th scope='row' title='{escape(row.name)}'><span class='run'>"
-        f"{escape(row.short_name)}</span><span class='problem'>{escape(_decoded(row))}</span></th>"
-        f"<td class='text'>{_swatch(row.role)}</td>{''.join(texts)}"
-        f"<td class='text chain'>{escape(' › '.join(chain)) or DASH}</td></tr>"
-    )
-
-
-def _decoded(row: KernelRow) -> str:
-    """What the name tells: library, element type, tensor cores; bytes of a copy or memset."""
-    parts = [row.library, row.dtype or ""]
-    if row.bytes is not None:
-        parts.append(size(row.bytes))
-    if row.uses_tensor_cores:
-        parts.append("tensor cores")
-    elif row.uses_tensor_cores is False and row.role in ("qk", "pv") and row.kind == "kernel":
-        parts.append("no tensor cores")
-    return " · ".join(filter(None, parts))
-
-
-def _dims(value: Iterable[int] | None) -> str:
-    return DASH if value is None else " × ".join(f"{size:,}" for size in value)
-
-
-def _swatch(role: Role) -> str:
-    return f"<span class='swatch' style='background:{COLOURS[role]}'></span>{ROLE_LABELS[role]}"
-
-
-_OP_TITLES = (
-    ("CPU op", "", True),
-    ("Role", "", True),
-    ("Count", "per forward", False),
-    ("Self time", "µs", False),
-    ("With the ops inside", "µs", False),
-)
-
-
-def _op_table(run: RunResult) -> str:
-    rows = "".join(_op_html(row) for row in run.analysis.ops)
-    return _details(run, f"{len(run.analysis.ops)} CPU ops", _table(_OP_TITLES, rows), "")
-
-
-def _op_html(row: OpRow) -> str:
-    return (
-        f"<tr><th scope='row'><span class='run'>{escape(row.name)}</span></th>"
-        f"<td class='text'>{_swatch(row.role)}</td><td>{count(row.count_per_forward)}</td>"
-        f"<td>{number(row.self_us, 2)}</td><td>{number(row.total_us, 2)}</td></tr>"
-    )
-
-
-def _table(titles: Iterable[tuple[str, str, bool]], rows: str) -> str:
-    head = "".join(
-        f"<th scope='col'{' class=text' if is_text else ''}>{title}"
-        f"{f' <small>{unit}</small>' if unit else ''}</th>"
-        for title, unit, is_text in titles
-    )
-    return f"<table class='kernels'><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-
-
-def _details(run: RunResult, summary: str, table: str, notes: str) -> str:
-    name = escape(run.config.label)
-    return (
-        f"<details><summary><span class='run'>{name}</span>"
-        f"<span class='badge'>{escape(run.environment.badge)}</span>"
-        f"<span class='problem'>{summary}</span></summary>"
-        f"<div class='scroll' role='region' tabindex='0' aria-label='Activities of {name}'>"
-        f"{table}</div>{notes}</details>"
     )

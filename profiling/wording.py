@@ -33,3 +33,10 @@ def share(part: float, whole: float) -> str:
 def listed(words: list[str]) -> str:
     """Such as "ones, tril and where"."""
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def percent(value: float) -> str:
+    """Such as "18.75 %", "12.5 %"; what is not 0 never reads as 0."""
+    if 0 < value < 0.005:
+        return "less than 0.01 %"
+    return f"{value:.2f}".rstrip("0").rstrip(".") + " %"

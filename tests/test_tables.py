@@ -9,7 +9,6 @@ from profiling.tables import (
     comparison_html,
     count,
     faster,
-    kernel_tables_html,
     number,
     signed,
 )
@@ -105,20 +104,6 @@ def test_published_rows_only_at_the_articles_problem() -> None:
     assert by_title["naive"]["GPU time"] == "–"
     assert comparison_html(rows).count("published, not measured here") == 6
     assert comparison([cpu_run()], None, published=True)[-1].index == 0
-
-
-def test_kernel_table_numbers_each_reason_once() -> None:
-    html = kernel_tables_html([naive()])
-    assert html.count("<tr>") == 1 + 7
-    assert "nvjet" in html and "213,188" in html
-    assert html.count("<sup>1</sup>") == 1
-    assert "213,188 B of shared memory per block" in html
-    assert "<th scope='row' title='void at::native::vectorized_elementwise_kernel&lt;8, " in html
-
-
-def test_a_cpu_run_lists_its_ops() -> None:
-    html = kernel_tables_html([cpu_run(), skipped()])
-    assert "aten::softmax" in html and html.count("<details>") == 1
 
 
 def test_an_empty_board_says_what_to_do() -> None:
