@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from profiling.wording import percent
+
 # The same on every compute capability from 7.0 to 12.1 (CUDA C++ Programming Guide, as above).
 WARP_SIZE = 32
 MAX_THREADS_PER_BLOCK = 1024
@@ -40,6 +42,7 @@ class DeviceLimits:
     shared_memory_per_block_optin_bytes: int
     reserved_shared_memory_bytes: int  # taken by the driver for each resident block
     shared_memory_unit_bytes: int  # allocation granularity
+    example_gpus: str
 
     @property
     def max_threads_per_sm(self) -> int:
@@ -49,19 +52,19 @@ class DeviceLimits:
 # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; the reserve and
 # the allocation unit are those of cuda_occupancy.h.
 LIMITS: tuple[DeviceLimits, ...] = (
-    DeviceLimits("7.0", 64, 32, 96 * KIB, 96 * KIB, 0, 256),  # V100
-    DeviceLimits("7.2", 64, 32, 96 * KIB, 96 * KIB, 0, 256),  # Xavier
-    DeviceLimits("7.5", 32, 16, 64 * KIB, 64 * KIB, 0, 256),  # T4
-    DeviceLimits("8.0", 64, 32, 164 * KIB, 163 * KIB, 1024, 128),  # A100
-    DeviceLimits("8.6", 48, 16, 100 * KIB, 99 * KIB, 1024, 128),  # A10G, RTX 3090
-    DeviceLimits("8.7", 48, 16, 164 * KIB, 163 * KIB, 1024, 128),  # Orin
-    DeviceLimits("8.9", 48, 24, 100 * KIB, 99 * KIB, 1024, 128),  # L4, L40S, RTX 4090
-    DeviceLimits("9.0", 64, 32, 228 * KIB, 227 * KIB, 1024, 128),  # H100, H200
-    DeviceLimits("10.0", 64, 32, 228 * KIB, 227 * KIB, 1024, 128),  # B200
-    DeviceLimits("10.3", 64, 32, 228 * KIB, 227 * KIB, 1024, 128),  # B300
-    DeviceLimits("11.0", 48, 24, 228 * KIB, 227 * KIB, 1024, 128),  # Thor
-    DeviceLimits("12.0", 48, 24, 100 * KIB, 99 * KIB, 1024, 128),  # RTX 50, RTX PRO Blackwell
-    DeviceLimits("12.1", 48, 24, 100 * KIB, 99 * KIB, 1024, 128),  # GB10
+    DeviceLimits("7.0", 64, 32, 96 * KIB, 96 * KIB, 0, 256, "V100"),
+    DeviceLimits("7.2", 64, 32, 96 * KIB, 96 * KIB, 0, 256, "Xavier"),
+    DeviceLimits("7.5", 32, 16, 64 * KIB, 64 * KIB, 0, 256, "T4"),
+    DeviceLimits("8.0", 64, 32, 164 * KIB, 163 * KIB, 1024, 128, "A100"),
+    DeviceLimits("8.6", 48, 16, 100 * KIB, 99 * KIB, 1024, 128, "A10G, RTX 3090"),
+    DeviceLimits("8.7", 48, 16, 164 * KIB, 163 * KIB, 1024, 128, "Orin"),
+    DeviceLimits("8.9", 48, 24, 100 * KIB, 99 * KIB, 1024, 128, "L4, L40S, RTX 4090"),
+    DeviceLimits("9.0", 64, 32, 228 * KIB, 227 * KIB, 1024, 128, "H100, H200"),
+    DeviceLimits("10.0", 64, 32, 228 * KIB, 227 * KIB, 1024, 128, "B200"),
+    DeviceLimits("10.3", 64, 32, 228 * KIB, 227 * KIB, 1024, 128, "B300"),
+    DeviceLimits("11.0", 48, 24, 228 * KIB, 227 * KIB, 1024, 128, "Thor"),
+    DeviceLimits("12.0", 48, 24, 100 * KIB, 99 * KIB, 1024, 128, "RTX 50, RTX PRO Blackwell"),
+    DeviceLimits("12.1", 48, 24, 100 * KIB, 99 * KIB, 1024, 128, "GB10"),
 )
 
 
@@ -173,28 +176,43 @@ def _round_up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
-def _blocks_by_registers(footprint: Footprint) -> int | None:
-    """A warp takes all its registers from one of the SM's four sub-partitions.
+def registers_per_warp(footprint: Footprint) -> int:
+    """What a warp is given: whole allocation units."""
+    return _round_up(footprint.registers_per_thread * WARP_SIZE, REGISTER_UNIT_PER_WARP)
 
-    Hence 65,536 / (registers * threads) is too generous: 37 registers and 320 threads give 4
-    blocks, not 5. cuda_occupancy.h, register limit.
+
+def warps_by_registers(footprint: Footprint) -> int | None:
+    """Warps per SM that its registers hold, blocks left aside; None is no limit.
+
+    A warp takes all its registers from one of the SM's four sub-partitions.
     """
     if footprint.registers_per_thread == 0:
         return None
-    registers_per_warp = _round_up(
-        footprint.registers_per_thread * WARP_SIZE, REGISTER_UNIT_PER_WARP
-    )
-    warps_per_sm = SUB_PARTITIONS_PER_SM * (REGISTERS_PER_SUB_PARTITION // registers_per_warp)
-    return warps_per_sm // footprint.warps_per_block
+    return SUB_PARTITIONS_PER_SM * (REGISTERS_PER_SUB_PARTITION // registers_per_warp(footprint))
+
+
+def allocated_shared_memory_bytes(shared_memory_bytes: int, limits: DeviceLimits) -> int:
+    """What a resident block takes: the driver's reserve included, in whole allocation units."""
+    reserve = limits.reserved_shared_memory_bytes
+    return _round_up(shared_memory_bytes + reserve, limits.shared_memory_unit_bytes)
+
+
+def _blocks_by_registers(footprint: Footprint) -> int | None:
+    """Whole blocks of the warps that the registers hold.
+
+    65,536 / (registers * threads) would be too generous: 37 registers and 320 threads give 4
+    blocks, not 5. cuda_occupancy.h, register limit.
+    """
+    warps = warps_by_registers(footprint)
+    return None if warps is None else warps // footprint.warps_per_block
 
 
 def _blocks_by_shared_memory(
     shared_memory_bytes: int, limits: DeviceLimits, block_limit_bytes: int
 ) -> int | None:
     """cuda_occupancy.h, shared memory limit; the reserve counts for each resident block."""
-    reserve = limits.reserved_shared_memory_bytes
-    allocated = _round_up(shared_memory_bytes + reserve, limits.shared_memory_unit_bytes)
-    if allocated > block_limit_bytes + reserve:
+    allocated = allocated_shared_memory_bytes(shared_memory_bytes, limits)
+    if allocated > block_limit_bytes + limits.reserved_shared_memory_bytes:
         return 0
     return limits.shared_memory_per_sm_bytes // allocated if allocated else None
 
@@ -317,8 +335,8 @@ def _why_reported_differs(
     if reported == 0 and _half_up(estimate.machine_wide_pct) == 0:
         return (
             f"The grid is tiny: {_count(grid_blocks, 'block')} on {_count(sm_count, 'SM')} "
-            f"average {_pct(estimate.machine_wide_pct)} over the GPU, which the profiler rounds "
-            f"down to 0 %. The kernel's own limits allow {_pct(estimate.theoretical_pct)}."
+            f"average {percent(estimate.machine_wide_pct)} over the GPU, which the profiler rounds "
+            f"down to 0 %. The kernel's own limits allow {percent(estimate.theoretical_pct)}."
         )
     predicted = kineto_reported_pct(footprint, limits, grid_blocks, sm_count)
     return _why_beyond_rounding(footprint, estimate, estimate.machine_wide_pct, predicted)
@@ -329,8 +347,8 @@ def _why_without_grid(estimate: Occupancy, reported: float) -> str | None:
         return None
     return (
         f"The profiler shows {reported:g} %, the kernel's own limits allow "
-        f"{_pct(estimate.theoretical_pct)}; the grid or the number of SMs is unknown, so a small "
-        "grid may be the reason."
+        f"{percent(estimate.theoretical_pct)}; the grid or the number of SMs is unknown, so a "
+        "small grid may be the reason."
     )
 
 
@@ -349,21 +367,16 @@ def _why_beyond_rounding(
         )
     return (
         f"The profiler shows {reported:g} %, but the same record gives "
-        f"{_pct(machine_wide_pct)} averaged over the GPU; no known cause explains the difference."
+        f"{percent(machine_wide_pct)} averaged over the GPU; no known cause explains the "
+        "difference."
     )
 
 
 def _recomputed(estimate: Occupancy) -> str:
-    text = f"Recomputed from the same record: {_pct(estimate.theoretical_pct)}"
+    text = f"Recomputed from the same record: {percent(estimate.theoretical_pct)}"
     if estimate.machine_wide_pct is None or estimate.machine_wide_pct == estimate.theoretical_pct:
         return f"{text}."
-    return f"{text}, or {_pct(estimate.machine_wide_pct)} averaged over all SMs."
-
-
-def _pct(value: float) -> str:
-    if 0 < value < 0.005:
-        return "less than 0.01 %"
-    return f"{value:.2f}".rstrip("0").rstrip(".") + " %"
+    return f"{text}, or {percent(estimate.machine_wide_pct)} averaged over all SMs."
 
 
 def _count(number: int, noun: str) -> str:
@@ -509,7 +522,7 @@ def _advice(
 
 
 def _gain(step: Reduction) -> str:
-    return f"{_count(step.blocks_per_sm, 'block')} per SM, {_pct(step.theoretical_pct)}"
+    return f"{_count(step.blocks_per_sm, 'block')} per SM, {percent(step.theoretical_pct)}"
 
 
 def occupancy_curve(
@@ -520,7 +533,8 @@ def occupancy_curve(
         values = [*range(REGISTER_STEP, 256, REGISTER_STEP), MAX_REGISTERS_PER_THREAD]
         points = [replace(footprint, registers_per_thread=value) for value in values]
     elif vary == "shared_memory":
-        values = list(range(0, limits.shared_memory_per_block_optin_bytes + 1, KIB))
+        end = limits.shared_memory_per_block_optin_bytes
+        values = list(range(0, end + 1, limits.shared_memory_unit_bytes))
         points = [replace(footprint, shared_memory_bytes=value) for value in values]
     elif vary == "block":
         values = list(range(WARP_SIZE, MAX_THREADS_PER_BLOCK + 1, WARP_SIZE))

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,19 +14,38 @@ FORWARDS = "attention/forwards.py"
 _OPERATORS: dict[str, type[ast.operator]] = {"mul": ast.Mult, "div": ast.Div, "add": ast.Add}
 
 
-def source_line(function: str, op: str) -> str | None:
-    """The first line of `function` that calls `op` ("aten::masked_fill"), quoted, or None.
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A statement of attention/forwards.py, its code on one line."""
 
-    Functions of the same file that it calls are searched after it.
-    """
+    number: int
+    code: str
+
+    @property
+    def place(self) -> str:
+        return f"{FORWARDS} line {self.number}"
+
+
+def source_line(function: str, op: str) -> str | None:
+    """The first line of `function` that calls `op` ("aten::masked_fill"), quoted, or None."""
+    line = next(_lines(function, op), None)
+    return f"{line.place}: `{line.code}`" if line else None
+
+
+def source_lines(function: str, op: str) -> tuple[SourceLine, ...]:
+    """All lines of `function` that call `op`, as they stand in the file."""
+    return tuple(_lines(function, op))
+
+
+def _lines(function: str, op: str) -> Iterator[SourceLine]:
+    """Functions of the same file that `function` calls are searched after it."""
     text, functions = _forwards()
     word = op.removeprefix("aten::")
     for name in _with_callees(function, functions):
         for statement in _simple_statements(functions[name]):
             if any(_calls(node, word) for node in ast.walk(statement)):
                 code = " ".join((ast.get_source_segment(text, statement) or "").split())
-                return f"{FORWARDS} line {statement.lineno}: `{code}`"
-    return None
+                yield SourceLine(statement.lineno, code)
 
 
 @lru_cache(maxsize=1)
