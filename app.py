@@ -18,14 +18,16 @@ from attention.variants import find_variant
 from profiling.board import Board, BoardFull, opening_labels, problem
 from profiling.config import STAGES, RunConfig
 from profiling.explanations import explanations_html
+from profiling.kernel_tables import kernel_tables_html
 from profiling.outcome import Outcome, Report
+from profiling.panels.calculator import build_calculator
 from profiling.panels.comparison import build_comparison
 from profiling.panels.run_form import CPU_DEFAULTS, GPU_DEFAULTS, build_run_form
 from profiling.panels.sentences import LOOKING, ZERO_GPU, message_html, outcome_text, where_html
 from profiling.panels.theme import THEME
 from profiling.panels.timeline import build_timeline, figure_json
 from profiling.store import record_own_set_when_idle, recorded_reports
-from profiling.tables import PUBLISHED_SPEC, comparison, comparison_html, kernel_tables_html
+from profiling.tables import PUBLISHED_SPEC, comparison, comparison_html
 from profiling.worker import Worker
 
 # Read when the page is built below: nothing is told to anybody.
@@ -87,6 +89,7 @@ with gr.Blocks(title="AttnScope", fill_width=True, analytics_enabled=False) as d
     )
     meaning = gr.HTML(elem_id="meaning", apply_default_css=False)
     kernels = gr.HTML(elem_id="kernels", apply_default_css=False)
+    calculator = build_calculator()
     controls = [forward, recorded_runs, published]
     page = [board_state, message, timeline, table, meaning, kernels, *controls]
 

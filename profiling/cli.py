@@ -20,7 +20,7 @@ from profiling.analysis import ANNOTATION, analyse
 from profiling.completeness import completeness
 from profiling.config import DEVICE_CHOICES, RunConfig, parse_variant
 from profiling.findings import Subject
-from profiling.occupancy import LIMITS, Footprint, limits_for, occupancy
+from profiling.launch import read_launch
 from profiling.outcome import Failed, Outcome, Report, RunResult
 from profiling.report import (
     SCHEMA,
@@ -197,27 +197,14 @@ def _record(options: argparse.Namespace) -> int:
 
 
 def _occupancy(options: argparse.Namespace) -> int:
-    limits = limits_for(options.compute_capability)
-    if limits is None:
-        known = ", ".join(row.compute_capability for row in LIMITS)
-        raise RequestError(
-            f"compute capability must be one of {known}; got {options.compute_capability[:20]!r}."
-        )
-    grid, sm_count = (
-        None if value is None else whole_number(name, value)
-        for name, value in (("grid", options.grid), ("sm-count", options.sm_count))
-    )
-    try:
-        footprint = Footprint(
-            whole_number("registers", options.registers),
-            whole_number("block", options.block),
-            whole_number("shared-memory", options.shared_memory),
-        )
-        result = occupancy(footprint, limits, grid_blocks=grid, sm_count=sm_count)
-    except SpecError:
-        raise
-    except ValueError as error:
-        raise RequestError(f"{error}.") from error
+    result = read_launch(
+        registers=options.registers,
+        block=options.block,
+        shared_memory=options.shared_memory,
+        compute_capability=options.compute_capability,
+        grid=options.grid,
+        sm_count=options.sm_count,
+    ).occupancy
     document = {"schema": SCHEMA, "occupancy": occupancy_json(result)}
     _print(options, document, lambda: text.occupancy_table(result))
     return DONE

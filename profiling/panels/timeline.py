@@ -15,6 +15,8 @@ from profiling.timeline import fitted, timeline
 ASSETS = Path(__file__).parent.parent.parent / "assets"
 # Served out of the installed wheel, so that the page needs no network and the project no copy.
 PLOTLY_JS = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+# Relative to the page's address, so that it also works behind a path prefix.
+PLOTLY_HEAD = f'<script src="gradio_api/file={PLOTLY_JS}"></script>'
 
 _TEMPLATE = """
 <div class="timeline">
@@ -44,8 +46,7 @@ def build_timeline(elem_id: str) -> gr.HTML:
     return gr.HTML(
         html_template=_TEMPLATE,
         js_on_load=(ASSETS / "timeline.js").read_text(),
-        # Relative to the page's address, so that it also works behind a path prefix.
-        head=f'<script src="gradio_api/file={PLOTLY_JS}"></script>',
+        head=PLOTLY_HEAD,
         apply_default_css=False,
         elem_id=elem_id,
     )
