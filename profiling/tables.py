@@ -11,6 +11,7 @@ from html import escape
 from pathlib import Path
 
 from attention.spec import AttentionSpec
+from profiling.baseline import foreign, reference
 from profiling.outcome import Outcome, RunResult, reason, status
 
 PUBLISHED = Path(__file__).parent.parent / "assets" / "published_a100.csv"
@@ -239,29 +240,12 @@ def comparison(
     rows = []
     for index, outcome in enumerate(outcomes):
         if isinstance(outcome, RunResult):
-            reference = _reference(outcome, finished, outcomes, baseline)
-            rows.append(_row(index, outcome, reference, largest))
+            rows.append(_row(index, outcome, reference(outcome, outcomes, baseline), largest))
         else:
             rows.append(_reason_row(index, outcome))
     if published and any(run.config.spec == PUBLISHED_SPEC for run in finished):
         rows += published_rows()
     return rows
-
-
-def _reference(
-    run: RunResult, finished: Sequence[RunResult], outcomes: Sequence[Outcome], baseline: int | None
-) -> RunResult:
-    chosen = outcomes[baseline] if baseline is not None else None
-    if isinstance(chosen, RunResult):
-        return chosen
-    return next(other for other in finished if not _foreign(run, other))
-
-
-def _foreign(run: RunResult, baseline: RunResult) -> str:
-    """What keeps the two from being compared like with like, or nothing."""
-    if run.environment.badge != baseline.environment.badge:
-        return "another device"
-    return "another problem" if run.config.spec != baseline.config.spec else ""
 
 
 def _row(index: int, run: RunResult, baseline: RunResult, largest: Sequence[float]) -> Row:
@@ -275,7 +259,7 @@ def _row(index: int, run: RunResult, baseline: RunResult, largest: Sequence[floa
             for column, most in zip(COLUMNS, largest, strict=True)
         ),
         is_baseline=run is baseline,
-        foreign=_foreign(run, baseline),
+        foreign=foreign(run, baseline),
     )
 
 

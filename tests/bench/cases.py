@@ -87,6 +87,18 @@ CASES: tuple[Case, ...] = (
     *_cases("flex_compiled", BF16, TINY, ARTICLE, (2, 16, 1024, 128)),
     *_cases("flex_compiled", FP16, (1, 8, 4096, 64)),
     *_cases("flex_compiled", FP32, (1, 4, 256, 64)),
+    # Other matmul tiles, softmax widths and, at head_dim 72, element-wise kernels without vectors.
+    *_cases("sdpa_efficient", FP16, (2, 16, 1024, 72), (1, 8, 128, 256)),
+    *_cases("sdpa_efficient", FP32, (1, 8, 128, 256)),
+    *_cases("sdpa_math", BF16, (1, 8, 512, 256), (2, 8, 2048, 128)),
+    *_cases("sdpa_math", FP16, (1, 8, 512, 128)),
+    *_cases("naive", BF16, (2, 8, 512, 64), (2, 8, 2048, 256), (4, 16, 1024, 72)),
+    *_cases("naive", FP16, (2, 8, 512, 128), (1, 8, 2048, 64), (1, 8, 4096, 128)),
+    *_cases("naive", FP32, (1, 8, 512, 32), (2, 8, 2048, 64), (1, 4, 4096, 256)),
+    *_cases("naive_compiled", BF16, (2, 8, 512, 96)),
+    *_cases("naive_compiled", FP16, (1, 8, 2048, 64)),
+    *_cases("flex_compiled", BF16, (2, 8, 512, 256)),
+    *_cases("flex_compiled", FP16, (2, 8, 512, 128)),
 )
 
 
